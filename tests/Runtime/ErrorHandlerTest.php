@@ -10,20 +10,25 @@ use PHPUnit\Framework\TestCase;
 /** Functions of `set_error_handler()` that wait. */
 final class ErrorHandlerTest extends TestCase
 {
+    private const SET = <<<'PHP'
+        set_error_handler(static function (int $level, string $message): bool {
+            echo "$message begins, ";
+            delay(0.005);
+            echo "$message ends, ";
+
+            return true;
+        });
+        PHP;
+
     /** @dataProvider scopes */
     #[DataProvider('scopes')]
     public function testWhileOneWaitsItHandlesTheErrorsOfOtherTasks(string $before, string $after): void
     {
+        $set = self::SET;
         $ended = Subprocess::run(<<<PHP
             run(static function (): void {
                 $before
-                set_error_handler(static function (int \$level, string \$message): bool {
-                    echo "\$message begins, ";
-                    delay(0.005);
-                    echo "\$message ends, ";
-
-                    return true;
-                });
+                $set
                 all([
                     static function (): void { trigger_error('first'); echo 'one, '; },
                     static function (): void { trigger_error('second'); echo 'two, '; },
@@ -41,16 +46,11 @@ final class ErrorHandlerTest extends TestCase
     #[DataProvider('scopes')]
     public function testWhileOneWaitsAnotherTaskSetsItsOwnAndRestoresIt(string $before, string $after): void
     {
+        $set = self::SET;
         $ended = Subprocess::run(<<<PHP
             run(static function (): void {
                 $before
-                set_error_handler(static function (int \$level, string \$message): bool {
-                    echo "\$message begins, ";
-                    delay(0.005);
-                    echo "\$message ends, ";
-
-                    return true;
-                });
+                $set
                 all([
                     static function (): void { trigger_error('first'); },
                     static function (): void {

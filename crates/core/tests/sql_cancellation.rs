@@ -568,7 +568,7 @@ fn a_borrower_for_whom_hooks_run_may_leave_at_any_time() {
                         let next = hooked.db.execute(statement("SELECT 1")).await;
                         assert!(next.is_ok(), "{driver}: {next:?}, {ended:?}");
                         hooked.settle().await;
-                        // Of a new connection, of its borrower, and after it.
+                        // Hooks of a new connection, of its borrower, and after it.
                         let calls = hooked.calls.get();
                         assert!(calls >= 3, "{driver}: {calls}");
                         let count = bed.count().await;

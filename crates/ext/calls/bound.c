@@ -1,5 +1,5 @@
 /*
- * What is bound to the parameters of a statement while another task runs. The library reads it in the middle of the call by pointers of its own, and
+ * Values bound to the parameters of a statement while another task runs. The library reads it in the middle of the call by pointers of its own, and
  * bindParam() binds a variable, to which the other task may assign something else. So a call that is suspended
  *
  * - claims the streams that are bound as large objects: nobody closes them, and one that is dropped is closed afterwards;

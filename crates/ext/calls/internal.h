@@ -141,7 +141,7 @@ struct weft_call {
 	/* The exception with which a wait ended. */
 	zend_object *interruption;
 	struct claim claims[2];
-	/* What is bound to the parameters of its statement: see bound.c. NULL where nothing is. */
+	/* The values bound to the parameters of its statement: see bound.c. NULL where there are none. */
 	struct bound *bound;
 	uint32_t bound_count, bound_room;
 	/*
@@ -360,7 +360,7 @@ void weft_tree_class(zend_class_entry *class);
 /* To be called when an event loop starts. */
 void weft_trees_find_handlers(void);
 
-/* What stands for the document of a node; NULL for other objects. */
+/* The address that stands for the document of a node; NULL for other objects. */
 void *weft_tree_of(zend_object *object);
 
 /* The document of a node among the arguments in which another fiber waits, and which is not this one; NULL if there is none. */

@@ -22,7 +22,7 @@ static bool is_given(const struct wrapped *function)
 	return function->kind == HANDLE_MYSQLI_GIVEN || function->kind == HANDLE_AMQP_GIVEN;
 }
 
-/* Of a handle for which code of PHP has no value. */
+/* The name of a handle for which code of PHP has no value. */
 static const char *name_of_kind(unsigned char kind)
 {
 	switch (kind) {

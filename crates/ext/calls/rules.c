@@ -1,7 +1,7 @@
 /* Which functions and methods are wrapped, which objects are guarded, and which extensions need neither. */
 #include "internal.h"
 
-/* Of what reads a document and waits meanwhile, and of what changes it. What reads it without waiting is not wrapped. */
+/* Functions that read a document and wait meanwhile, and those that change it. Functions that read it without waiting are not wrapped. */
 #define RULES_OF_NODES(class) \
 	{class, "savexml", HANDLE_EXEMPT, 0}, \
 	{class, "savehtml", HANDLE_EXEMPT, 0}, \

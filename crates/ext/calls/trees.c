@@ -9,7 +9,7 @@
 
 struct tree {
 	zend_class_entry *class;
-	/* What the class's objects share; NULL until weft_trees_find_handlers(), and where another class has the same. */
+	/* The handlers that the class's objects share; NULL until weft_trees_find_handlers(), and where another class has the same. */
 	const zend_object_handlers *handlers;
 	bool is_known, is_simplexml;
 	zend_object_handlers original;

@@ -124,7 +124,7 @@ void weft_release_without_switch(zend_object *object)
 
 /* --- the memory limit ---------------------------------------------------------------------------------------------------------------- */
 
-/* What was in force before it was lifted, of which PHP tells only what its settings say. */
+/* The limit in force before it was lifted: PHP tells only the one of its settings. */
 static size_t limit_in_force;
 static bool limit_is_lifted;
 /* The limit in force is not that of the settings, because more memory is in use than that. */

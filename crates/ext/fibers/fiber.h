@@ -22,7 +22,7 @@ typedef struct {
 	const zend_execute_data *interrupted_in;
 	/* The innermost wrapped call in progress: calls/internal.h. */
 	struct weft_call *call;
-	/* What the engine had in the middle of a call when the fiber was left: hooks/state.c. Here, because a switch must not need memory. */
+	/* The engine's state in the middle of a call when the fiber was left: hooks/state.c. It is here because a switch must not need memory. */
 	weft_engine_state engine;
 	bool has_engine_state;
 	/* The realm that it is in, or NULL: realms/switch.c. */

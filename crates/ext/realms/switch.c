@@ -501,7 +501,7 @@ static void prepare(weft_realm_state *left, const weft_realm_state *entered)
 {
 	weft_ini_free(&left->ini);
 	left->ini = weft_ini_in_force();
-	/* What is here is of an exchange that has failed. */
+	/* A name that is here is left from an exchange that has failed. */
 	if (left->locale != NULL) {
 		zend_string_release(left->locale);
 		left->locale = NULL;
@@ -539,7 +539,7 @@ static bool has_caught_up(weft_realm_state *entered)
 }
 
 /*
- * What needs memory, or calls code of PHP, comes before the moves or after them, and never between them: a fatal error leaves one of the two realms in place, with
+ * Steps that need memory, or call code of PHP, come before the moves or after them, and never between them: a fatal error leaves one of the two realms in place, with
  * some settings of the other.
  */
 static bool exchange(weft_realm *realm)

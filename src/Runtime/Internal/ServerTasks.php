@@ -159,7 +159,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
 
     private function reportOutput(object $request, int $id): void
     {
-        // Nobody else is told: the task has its outcome.
+        // The task has ended, so the log is the only place for the failure.
         $text = ($this->printed[$id] ?? '') . Output::closeLeftOpen(fn(\Throwable $thrown) => $this->logger->error(
             'The callback of an output buffer that {request} has left open has failed: {error}',
             ['request' => $this->handler->describe($request), 'error' => $thrown->getMessage(), 'exception' => $thrown],

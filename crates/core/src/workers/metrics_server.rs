@@ -117,17 +117,7 @@ impl MetricsServer {
         let listener = StdTcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let state = Arc::new(State {
-            workers,
-            started: Instant::now(),
-            turned: AtomicU64::new(0),
-            ready: AtomicU64::new(0),
-            wanted: AtomicU64::new(0),
-            stopping: AtomicBool::new(false),
-            failing: Mutex::default(),
-            history: Mutex::default(),
-            warning: Mutex::default(),
-        });
+        let state = Arc::new(State::new(workers));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -204,6 +194,20 @@ fn admit(open: &mut VecDeque<AbortHandle>, stream: TcpStream, state: &Arc<State>
 }
 
 impl State {
+    fn new(workers: Option<WorkerChannels>) -> Self {
+        Self {
+            workers,
+            started: Instant::now(),
+            turned: AtomicU64::new(0),
+            ready: AtomicU64::new(0),
+            wanted: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            failing: Mutex::default(),
+            history: Mutex::default(),
+            warning: Mutex::default(),
+        }
+    }
+
     /// Calls `serve` again after each of its panics, which are bugs in Weft: probes that nobody answers would end a healthy process.
     fn survive_panics(&self, pause: Duration, mut serve: impl FnMut()) {
         while let Err(panic) = panics::caught_call(&mut serve) {
@@ -426,7 +430,7 @@ mod tests {
     /// Every accept fails immediately, as with EMFILE: the socket does not listen.
     #[tokio::test(start_paused = true)]
     async fn failures_to_accept_are_counted_and_tried_again_after_growing_pauses() {
-        let state = Arc::new(state());
+        let state = Arc::new(State::new(None));
         let counter = metrics::counter(
             "weft_metrics_accept_failures_total",
             "Failures to accept a connection to /metrics, /ready and /live.",
@@ -447,23 +451,9 @@ mod tests {
         );
     }
 
-    fn state() -> State {
-        State {
-            workers: None,
-            started: Instant::now(),
-            turned: AtomicU64::new(0),
-            ready: AtomicU64::new(0),
-            wanted: AtomicU64::new(0),
-            stopping: AtomicBool::new(false),
-            failing: Mutex::default(),
-            history: Mutex::default(),
-            warning: Mutex::default(),
-        }
-    }
-
     #[test]
     fn a_panic_is_reported_and_requests_are_served_again() {
-        let state = state();
+        let state = State::new(None);
         let mut calls = 0;
         state.survive_panics(Duration::ZERO, || {
             calls += 1;

@@ -343,7 +343,7 @@ mod tests {
             assert!(Instant::now() < deadline, "the panic went unnoticed");
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Nobody can answer.
+        // The thread has ended, so no answer comes.
         assert_eq!(
             client.unwrap().listeners("any").unwrap_err(),
             "the supervisor does not answer"

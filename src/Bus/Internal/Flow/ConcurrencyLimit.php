@@ -36,6 +36,7 @@ final class ConcurrencyLimit
 
     public function hasCapacity(): bool
     {
+        // As limit() has it, without the call: this is asked for each message.
         return \count($this->taken) < ($this->concurrency ?? $this->gradient->limit ?? 0) && ($this->breaker === null || !$this->breaker->isOpen());
     }
 
